@@ -56,10 +56,14 @@ pub enum ErrorKind {
     TooMuch,
     /// The files of a checkpoint were dropped; only its record is left.
     Dropped,
-    /// A remote could not be reached, or its answer was lost.
+    /// A remote could not be reached, or its answer was lost. What an append wrote is here, not
+    /// acknowledged, and sent with the next one; see [`Error::head`].
     Away,
     /// A remote refuses this user.
     Denied,
+    /// Another machine took over the writing to the session while it was open here. It can be
+    /// read, and written to again after it was pulled.
+    Fenced,
 }
 
 impl ErrorKind {
@@ -79,6 +83,7 @@ impl ErrorKind {
             Self::Dropped => "dropped",
             Self::Away => "away",
             Self::Denied => "denied",
+            Self::Fenced => "fenced",
         }
     }
 }
@@ -180,6 +185,11 @@ impl Error {
 
     pub(crate) fn conflict(message: String, head: u64) -> Self {
         Self::new(ErrorKind::Conflict, message).with_detail(Detail::Head(head))
+    }
+
+    /// Adds the last seq.
+    pub(crate) fn with_head(self, head: u64) -> Self {
+        self.with_detail(Detail::Head(head))
     }
 
     pub(crate) fn ambiguous(message: String, candidates: Vec<SessionId>) -> Self {
@@ -288,7 +298,8 @@ impl Error {
         }
     }
 
-    /// Returns the actual last seq, for [`ErrorKind::Conflict`].
+    /// Returns the actual last seq, for [`ErrorKind::Conflict`], and for [`ErrorKind::Away`]
+    /// if something was written here.
     pub fn head(&self) -> Option<u64> {
         match self.0.detail {
             Detail::Head(seq) => Some(seq),
@@ -350,7 +361,7 @@ impl Error {
         }
     }
 
-    /// Returns why a session is neither pushed nor pulled.
+    /// Returns why a session is neither pushed nor pulled, or not written to at a remote.
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.0.detail {
             Detail::Refused(refusal) => Some(refusal),

@@ -77,7 +77,8 @@
 //! `append` returns after one `write` of the record and a successful sync. That is
 //! [`Durability::Record`], the default. With [`Durability::Batch`], records that wait at
 //! the same time share a sync; with [`Durability::Os`], the operating system decides when
-//! to sync. After a failed sync the handle acknowledges nothing more: drop it and open the
+//! to sync. With [`Durability::Remote`], `append` returns when the store's
+//! [`Remote`](replica::Remote) has the record as well. After a failed sync the handle acknowledges nothing more: drop it and open the
 //! session again. A full disk is not fatal: an incomplete record is removed, and the next
 //! append may succeed.
 //!

@@ -178,7 +178,7 @@ impl<'a> Recorder<'a> {
     /// Returns how many lines may share a sync.
     fn group_limit(&self) -> usize {
         match self.durability.unwrap_or(self.store.durability()) {
-            Durability::Batch | Durability::Os => 4096,
+            Durability::Batch | Durability::Os | Durability::Remote => 4096,
             _ => 1,
         }
     }

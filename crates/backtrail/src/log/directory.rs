@@ -270,6 +270,14 @@ impl LogDir {
         })
     }
 
+    /// Removes a trail that was set aside, durably.
+    pub(crate) fn remove_trail(&self, trail: u32) -> Result<()> {
+        let path = self.trail_path(trail);
+        let failed = |error| Error::io("cannot remove the trail", &path, error);
+        if_found(self.storage.remove_file(&path)).map_err(failed)?;
+        self.storage.sync_dir(&self.dir).map_err(failed)
+    }
+
     /// Copies a part of a trail to a file beside it, synced, and returns its path. The file's
     /// name contains the highest seq that may have been assigned there: once the part is cut
     /// off, nothing else records it.

@@ -19,6 +19,7 @@ pub(crate) mod present;
 mod queue;
 mod reader;
 mod records;
+mod remote;
 mod repair;
 mod rewrite;
 pub(crate) mod tail;
@@ -27,6 +28,7 @@ mod trail_records;
 pub(crate) mod verify;
 pub(crate) mod version1;
 mod writer;
+mod writer_remote;
 
 pub use commit::Commit;
 pub use follow::{Follower, Moved};

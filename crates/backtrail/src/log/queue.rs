@@ -196,7 +196,7 @@ fn take_round(
         .count();
     let count = match durability {
         Durability::Record => 1,
-        Durability::Batch | Durability::Os => fits.max(1),
+        Durability::Batch | Durability::Os | Durability::Remote => fits.max(1),
     };
     waiting.drain(..count.min(waiting.len())).unzip()
 }

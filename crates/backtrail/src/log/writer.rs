@@ -7,10 +7,12 @@ use super::lock::{HeldLock, LockFile, hold_writer};
 use super::payloads::PayloadWriter;
 use super::queue::Queue;
 use super::reader::LogReader;
+use super::remote::RemoteLog;
 use super::tail::{Entry, SetAside, Tail};
 use crate::error::{Error, IoContext, Result};
 use crate::message::Draft;
 use crate::random::IdSource;
+use crate::replica::Remote;
 use crate::storage::make_dir;
 use crate::store::Store;
 use crate::sync::lock;
@@ -28,6 +30,9 @@ pub enum Durability {
     /// When the operating system has the record. It survives a crash of the process, but
     /// not of the machine.
     Os,
+    /// When the record is on disk, and the store's [`Remote`] has it as well. Concurrent
+    /// records share one write, one sync and one request.
+    Remote,
 }
 
 impl Durability {
@@ -37,6 +42,7 @@ impl Durability {
             Self::Record => "record",
             Self::Batch => "batch",
             Self::Os => "os",
+            Self::Remote => "remote",
         }
     }
 }
@@ -75,6 +81,8 @@ pub(crate) struct LogWriter {
     pub(crate) set_aside: Vec<SetAside>,
     /// Called after each rotation, with the short lock held.
     rotated: fn(&Store, &LogDir),
+    /// Set if an append waits for a replica as well.
+    pub(crate) remote: Option<RemoteLog>,
 }
 
 /// Options for opening a log for writing.
@@ -84,6 +92,23 @@ pub(crate) struct WriterOptions {
     pub(crate) durability: Option<Durability>,
     /// Called after each rotation, with the short lock held.
     pub(crate) rotated: fn(&Store, &LogDir),
+}
+
+impl WriterOptions {
+    fn durability(&self, store: &Store) -> Durability {
+        self.durability.unwrap_or(store.durability())
+    }
+
+    /// Takes the lease of a log, if an append is to wait for a replica.
+    fn remote(&self, store: &Store, dir: &LogDir) -> Result<Option<RemoteLog>> {
+        if self.durability(store) != Durability::Remote {
+            return Ok(None);
+        }
+        let remote: &Remote = store.remote().ok_or_else(|| {
+            Error::invalid("a session is to be written to a remote, and the store has none")
+        })?;
+        RemoteLog::open(remote, dir).map(Some)
+    }
 }
 
 impl LogWriter {
@@ -97,18 +122,26 @@ impl LogWriter {
         // One that exists was left by a crash before the session was acknowledged.
         make_dir(store.storage(), dir.path()).context("cannot create the session", dir.path())?;
         let lock = hold_writer(store, &dir)?;
+        let remote = options.remote(store, &dir)?;
         make(&dir)?;
-        Self::start(store, dir, lock, options)
+        Self::start(store, dir, lock, options, remote)
     }
 
     /// Locks an existing log.
     pub(crate) fn open(store: &Store, dir: LogDir, options: WriterOptions) -> Result<Self> {
         dir.head()?;
         let lock = hold_writer(store, &dir)?;
-        Self::start(store, dir, lock, options)
+        let remote = options.remote(store, &dir)?;
+        Self::start(store, dir, lock, options, remote)
     }
 
-    fn start(store: &Store, dir: LogDir, lock: HeldLock, options: WriterOptions) -> Result<Self> {
+    fn start(
+        store: &Store,
+        dir: LogDir,
+        lock: HeldLock,
+        options: WriterOptions,
+        remote: Option<RemoteLog>,
+    ) -> Result<Self> {
         let append_lock = LockFile::append(&dir)?;
         let guard = append_lock.hold()?;
         let mut tail = Tail::load(store, &dir)?;
@@ -117,11 +150,11 @@ impl LogWriter {
         // survive a power cut.
         tail.sync()?;
         let set_aside = std::mem::take(&mut tail.set_aside);
-        Ok(Self {
+        let log = Self {
             store: store.clone(),
             payloads: Mutex::new(PayloadWriter::new(&dir)),
             dir,
-            durability: options.durability.unwrap_or(store.durability()),
+            durability: options.durability(store),
             append_lock,
             lock: Mutex::new(Some(lock)),
             tail: Mutex::new(tail),
@@ -129,7 +162,10 @@ impl LogWriter {
             ids: IdSource::default(),
             set_aside,
             rotated: options.rotated,
-        })
+            remote,
+        };
+        log.catch_up_remote()?;
+        Ok(log)
     }
 
     /// Waits for queued records, syncs them whatever the mode, and releases the
@@ -143,8 +179,16 @@ impl LogWriter {
                 None => tail.sync(),
             }
         };
-        drop(lock(&self.lock).take());
-        synced
+        let held = lock(&self.lock).take();
+        let closed = match &held {
+            Some(_) => synced.and_then(|()| self.acknowledge(self.lock_tail())),
+            None => synced,
+        };
+        if let Some(remote) = &self.remote {
+            remote.release();
+        }
+        drop(held);
+        closed
     }
 }
 
@@ -202,18 +246,21 @@ impl LogWriter {
         let body = self.body_of(pending)?;
         let guard = self.begin_write(&mut tail)?;
         self.check_expected(&tail, pending.expect, 0)?;
-        tail.append(&[entry(&body)])?;
+        self.write(&mut tail, &[entry(&body)])?;
         drop(guard);
         self.end_write(&mut tail)?;
-        Ok(tail.position().seq)
+        let seq = tail.position().seq;
+        self.acknowledge(tail)?;
+        Ok(seq)
     }
 
     /// Writes a group of records with one `write` and, unless the mode leaves it to the
     /// operating system, one sync.
     pub(super) fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
         let mut tail = self.lock_tail();
-        match self.try_write_group(&mut tail, group) {
-            Ok(results) => results,
+        let written = self.try_write_group(&mut tail, group);
+        match written {
+            Ok(results) => self.acknowledge_group(tail, results),
             Err(error) => group.iter().map(|_| Err(error.duplicate())).collect(),
         }
     }
@@ -232,7 +279,7 @@ impl LogWriter {
             }
         }
         let before = tail.position().seq;
-        tail.append(&entries)?;
+        self.write(tail, &entries)?;
         drop(guard);
         if !entries.is_empty() {
             self.end_write(tail)?;
@@ -251,13 +298,25 @@ impl LogWriter {
         if let Some(error) = tail.stopped() {
             return Err(error);
         }
+        self.must_not_be_fenced(tail)?;
         let guard = self.append_lock.hold()?;
         tail.catch_up()?;
+        self.note_end(tail);
         if tail.is_past(self.store.rotation()) {
             tail.rotate()?;
+            self.note_written(tail, 0);
             (self.rotated)(&self.store, &self.dir);
         }
         Ok(guard)
+    }
+
+    /// Writes records at the end, between [`begin_write`](Self::begin_write) and
+    /// [`end_write`](Self::end_write).
+    pub(crate) fn write(&self, tail: &mut Tail, entries: &[Entry<'_>]) -> Result<()> {
+        let from = tail.len();
+        tail.append(entries)?;
+        self.note_written(tail, from);
+        Ok(())
     }
 
     /// Syncs the written records, if the mode requires it. The short lock is not held
@@ -265,7 +324,7 @@ impl LogWriter {
     pub(crate) fn end_write(&self, tail: &mut Tail) -> Result<()> {
         match self.durability {
             Durability::Os => Ok(()),
-            Durability::Record | Durability::Batch => tail.sync(),
+            Durability::Record | Durability::Batch | Durability::Remote => tail.sync(),
         }
     }
 

@@ -12,14 +12,17 @@
 //! simulations drive the code that runs.
 
 mod compare;
-mod local;
+pub(crate) mod local;
 mod pull;
 mod push;
 mod refusal;
+mod remote;
 mod transfer;
 mod wire;
+mod writer;
 
 pub use refusal::{LastCommon, Refusal};
+pub use remote::{Remote, WhenAway};
 pub use transfer::{
     Depth, LinePlace, LinePlaces, OnProgress, PullOptions, PushOptions, PushedFork, ReplicaReport,
     Role, SessionTransfer, Transfer, TransferProgress, Transferred, delete_there, purge_there,
@@ -29,3 +32,4 @@ pub use wire::{
     Answer, BlobKind, BlobName, Change, End, Fence, Lease, Line, LogKey, LogOwner, LogStatus,
     ObjectPlace, Order, PackStatus, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,
 };
+pub use writer::{Unsent, Writer, WriterStep};

@@ -13,7 +13,8 @@ use crate::time::Timestamp;
 pub enum Refusal {
     /// It was continued here and there. It is never merged; it can be pushed as a fork.
     Diverged {
-        /// The last record that both have; `None` if they have none in common.
+        /// The last record that both have; `None` if they have none in common, or if a writer
+        /// noticed it, which does not look for it.
         common: Option<LastCommon>,
     },
     /// The replica has records that are not here, which must be pulled first.
@@ -67,7 +68,9 @@ impl Refusal {
                 it.seq, it.trail
             ),
             Self::Diverged { common: None } => {
-                format!("session {id} and the one of that id there have no record in common")
+                format!(
+                    "session {id} was continued both here and there; push what is here as a fork"
+                )
             }
             Self::Ahead => {
                 format!("session {id} has records there that are not here; pull it first")

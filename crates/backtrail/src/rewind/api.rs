@@ -220,7 +220,12 @@ impl Workspace {
         if options.pick.as_ref().is_some_and(|pick| !pick.is_made()) {
             return Err(Error::invalid("nothing was chosen"));
         }
-        let writer = self.writer_for(target, writer)?;
+        let moved = self.writer_for(target, writer)?;
+        if let Some(writer) = moved.as_ref().or(writer) {
+            // Nothing is touched if another machine continued the session.
+            writer.renew_lease()?;
+        }
+        let writer = moved;
         if let Some(plan) = plan {
             must_stand(writer.as_ref(), plan.outcome.chat.as_ref())?;
         }

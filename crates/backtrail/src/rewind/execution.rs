@@ -106,6 +106,7 @@ impl Execution<'_> {
             leave_alone(workspace, &mut ended, &left, &planned.present)?;
             if let (Some(writer), Some(chat)) = (&self.writer, &begun.chat) {
                 writer.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq))?;
+                writer.keep_written();
                 ended.session = Some(chat.place_after());
             }
             workspace.end_step(&ended)

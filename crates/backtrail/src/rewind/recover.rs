@@ -235,8 +235,10 @@ impl Workspace {
         let session = match writer.filter(|writer| *writer.id() == chat.session) {
             Some(writer) => writer.clone(),
             None => match Session::open(self.store(), &chat.session, None) {
-                // Another process is writing to it.
-                Err(error) if error.kind() == ErrorKind::Locked => return Ok(None),
+                // Another process is writing to it, or another machine.
+                Err(error) if error.kind() == ErrorKind::Locked || error.refusal().is_some() => {
+                    return Ok(None);
+                }
                 session => session?,
             },
         };

@@ -43,7 +43,7 @@ impl Session {
     pub fn compact(&self, compaction: &Compaction) -> Result<Compacted> {
         compaction.check()?;
         let live = &self.0;
-        live.queue.alone(live, || live.write_compaction(compaction))
+        live.alone(|| live.write_compaction(compaction))
     }
 }
 
@@ -56,10 +56,11 @@ impl LogWriter {
         let seq = tail.position().seq.saturating_add(1);
         let (covered, kept) = cover(&reader, compaction.kept(), seq)?;
         let body = compaction.encode(self.store.now(), self.new_id()?, &covered)?;
-        tail.append(&[Entry {
+        let entry = Entry {
             kind: "compaction",
             body: &body,
-        }])?;
+        };
+        self.write(&mut tail, &[entry])?;
         drop(guard);
         self.end_write(&mut tail)?;
         Ok(Compacted {

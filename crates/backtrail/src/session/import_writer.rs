@@ -337,7 +337,7 @@ impl ImportWriter {
     /// durable when the session is closed: until then nothing relies on them.
     fn write(&self, records: &[(&'static str, Vec<u8>)]) -> Result<u64> {
         let live = &self.session.0;
-        live.queue.alone(live, || {
+        live.alone(|| {
             let mut tail = live.lock_tail();
             let guard = live.begin_write(&mut tail)?;
             let entries: Vec<_> = records
@@ -345,7 +345,7 @@ impl ImportWriter {
                 .map(|(kind, body)| Entry { kind, body })
                 .collect();
             let begins = tail.len();
-            tail.append(&entries)?;
+            live.write(&mut tail, &entries)?;
             drop(guard);
             Ok(begins)
         })

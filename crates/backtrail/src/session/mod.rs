@@ -152,10 +152,50 @@ impl Session {
         self.0.lock_tail().position().seq
     }
 
-    /// Returns the error that stopped this handle, if a sync failed: it acknowledges
-    /// nothing any more. Reopen the session to continue.
+    /// Returns the error that stopped this handle, if a sync failed or another machine took
+    /// over: it acknowledges nothing any more. Reopen the session to continue.
     pub fn stopped(&self) -> Option<Error> {
-        self.0.lock_tail().stopped()
+        let stopped = self.0.lock_tail().stopped();
+        stopped.or_else(|| self.0.remote.as_ref()?.stopped())
+    }
+
+    /// Returns why the store's remote lacks records that were acknowledged here, with
+    /// [`WhenAway::Local`](crate::replica::WhenAway::Local); `None` if it has them all. They are
+    /// sent as soon as it can be reached.
+    pub fn behind(&self) -> Option<Error> {
+        self.0.remote.as_ref()?.behind()
+    }
+
+    /// Waits until the store's remote has everything that is here, and returns the seq of the
+    /// last record. After an append that failed with `Away`, this is how to try again without
+    /// appending the message twice.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `append` does.
+    pub fn acknowledge(&self) -> Result<u64> {
+        self.0.alone(|| {
+            let mut tail = self.0.lock_tail();
+            drop(self.0.begin_write(&mut tail)?);
+            self.0.end_write(&mut tail)?;
+            Ok(tail.position().seq)
+        })
+    }
+
+    /// Makes sure that no other machine writes to the session, before something that cannot be
+    /// undone.
+    pub(crate) fn renew_lease(&self) -> Result<()> {
+        match &self.0.remote {
+            Some(remote) => remote.renew(),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps what was written even if another machine took over: the files already moved.
+    pub(crate) fn keep_written(&self) {
+        if let Some(remote) = &self.0.remote {
+            remote.keep();
+        }
     }
 
     /// Appends a message and returns its seq once it is durable, as far as the
@@ -168,6 +208,8 @@ impl Session {
     ///
     /// Fails with `Conflict` if the expected seq is not the last, with `DiskFull` if there is no
     /// space, and with `Io` if the session cannot be written; after a failed sync the handle is stopped.
+    /// With [`Durability::Remote`] also with `Away` if the remote cannot be reached, and with `Fenced`
+    /// if another machine took over: then the message is set aside and the handle is stopped.
     pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
         let pending = self.0.encode(&message.into())?;
         self.0.queue.append(&self.0, pending)
@@ -201,7 +243,10 @@ impl Session {
         if let Some(error) = self.stopped() {
             return Err(error);
         }
-        append_note(&self.0.store, &self.0.dir, note)
+        match &self.0.remote {
+            Some(_) => self.0.alone(|| self.0.write_note(note)),
+            None => append_note(&self.0.store, &self.0.dir, note),
+        }
     }
 
     /// Waits for queued messages, syncs them whatever the mode, and releases the lock.

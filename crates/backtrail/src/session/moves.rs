@@ -71,7 +71,7 @@ impl Session {
     /// Runs `work` after all queued messages, while nothing is appended through this
     /// handle.
     pub(crate) fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.0.queue.alone(&self.0, work)
+        self.0.alone(work)
     }
 
     /// Returns where the conversation is now.
@@ -140,7 +140,7 @@ impl LogWriter {
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
     ) -> Result<Option<MovedChat>> {
-        self.queue.alone(self, || self.move_now(choose))
+        self.alone(|| self.move_now(choose))
     }
 
     /// Begins a new trail at the place that `choose` returns, while nothing else is written.
@@ -152,8 +152,10 @@ impl LogWriter {
         if let Some(error) = tail.stopped() {
             return Err(error);
         }
+        self.must_not_be_fenced(&mut tail)?;
         let _guard = self.append_lock.hold()?;
         tail.catch_up()?;
+        self.note_end(&tail);
         let Some(target) = choose(self, &tail)? else {
             return Ok(None);
         };
@@ -163,6 +165,7 @@ impl LogWriter {
         // to, must be at least as durable as the trail.
         tail.sync()?;
         tail.begin(&opener)?;
+        self.note_written(&tail, 0);
         Ok(Some(MovedChat {
             from,
             to: opener.seq,

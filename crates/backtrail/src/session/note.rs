@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::body;
+use crate::log::LogWriter;
 use crate::log::directory::LogDir;
 use crate::log::lock::LockFile;
 use crate::log::present_at;
@@ -213,6 +214,21 @@ pub(crate) fn append_note(store: &Store, files: &LogDir, note: &Note) -> Result<
         _ => error,
     })?;
     Ok(seq)
+}
+
+impl LogWriter {
+    /// Appends a note through the session's own writer, while no other thread writes.
+    pub(super) fn write_note(&self, note: &Note) -> Result<u64> {
+        note.check()?;
+        let mut tail = self.lock_tail();
+        let guard = self.begin_write(&mut tail)?;
+        let from = tail.len();
+        let seq = append_to(&self.store, &self.dir, &mut tail, note)?;
+        self.note_written(&tail, from);
+        drop(guard);
+        self.end_write(&mut tail)?;
+        Ok(seq)
+    }
 }
 
 /// Appends a note to a tail that is up to date.

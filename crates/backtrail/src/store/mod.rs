@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result, quoted};
 use crate::ids::{SessionId, is_id_like, is_name_like};
 use crate::log::{Durability, Holder, LogDir, RepairPlan, repair_plan};
 use crate::random::{OsRandomness, Randomness, new_uuid};
+use crate::replica::Remote;
 use crate::session::{
     ForkOptions, Note, Run, Session, SessionInfo, SessionOptions, SessionReader, append_note,
     append_run, fork, spawn,
@@ -43,6 +44,7 @@ pub struct StoreOptions {
     rotation: u64,
     keep_trails: Option<u32>,
     program: Option<String>,
+    remote: Option<Remote>,
     #[cfg(feature = "snapshots")]
     snapshots: snapshots::SnapshotSettings,
 }
@@ -57,6 +59,7 @@ impl Default for StoreOptions {
             rotation: Self::DEFAULT_ROTATION,
             keep_trails: None,
             program: None,
+            remote: None,
             #[cfg(feature = "snapshots")]
             snapshots: snapshots::SnapshotSettings::default(),
         }
@@ -120,6 +123,13 @@ impl StoreOptions {
     #[must_use]
     pub fn program(mut self, name: impl Into<String>) -> Self {
         self.program = Some(name.into());
+        self
+    }
+
+    /// Sets the replica of sessions that are opened with [`Durability::Remote`].
+    #[must_use]
+    pub fn remote(mut self, remote: Remote) -> Self {
+        self.remote = Some(remote);
         self
     }
 
@@ -536,6 +546,10 @@ impl Store {
     /// Returns the durability of appends, unless a session is opened with its own.
     pub fn durability(&self) -> Durability {
         self.0.options.durability
+    }
+
+    pub(crate) fn remote(&self) -> Option<&Remote> {
+        self.0.options.remote.as_ref()
     }
 
     pub(crate) fn rotation(&self) -> u64 {

@@ -32,6 +32,7 @@ mod payloads;
 mod points;
 mod power;
 mod references;
+mod remote;
 mod rewind;
 mod snapshots;
 mod spawn;

@@ -249,6 +249,31 @@ impl Tail {
         })
     }
 
+    /// Sets everything from a byte on aside, which was never acknowledged. From byte 0 on, that
+    /// is the trail itself, and the log ends with the one below. The caller holds the short
+    /// lock.
+    pub(crate) fn set_aside_from(&mut self, from: u64) -> Result<()> {
+        let len = self.end.len;
+        if from > 0 {
+            self.mending(|end, keep_aside| end.cut(from, len, keep_aside).map(Some))?;
+            self.sync()?;
+        } else if self.files.trails()?.len() > 1 {
+            let file = Arc::clone(&self.end.file);
+            let path = self
+                .files
+                .set_aside(self.trail, file.as_ref(), 0..len, None)?;
+            self.files.remove_trail(self.trail)?;
+            self.set_aside.push(SetAside {
+                trail: self.end.path.clone(),
+                byte: 0,
+                bytes: len,
+                never_acknowledged: true,
+                file: path,
+            });
+        }
+        self.start_over()
+    }
+
     /// Returns the place of the last record.
     pub(crate) fn spot(&self) -> Spot {
         Spot {
@@ -268,7 +293,8 @@ impl Tail {
         self.stopped.as_ref().map(Error::duplicate)
     }
 
-    fn stop(&mut self, error: Error) -> Error {
+    /// Writes nothing more through this tail.
+    pub(crate) fn stop(&mut self, error: Error) -> Error {
         self.stopped = Some(error.duplicate());
         error
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lines::spawned;
-pub(crate) use lines::{LinesPart, LocalLine, TrailLines};
+pub(crate) use lines::{LinesPart, LocalLine, TrailLines, local_line};
 pub(crate) use write::{CheckedLines, PulledLog, is_intact, is_payload, references_in};
 
 use super::compare::{Here, HereTrail};
