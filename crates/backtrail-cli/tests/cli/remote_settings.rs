@@ -188,7 +188,7 @@ fn what_is_wrong_is_refused_with_the_way_out() {
             "age-keygen",
         ),
         (
-            &["add", "w", plain, "--encrypt", "AGE-SECRET-KEY-1XXX"],
+            &["add", "w", plain, "--encrypt", "AGE-SECRET-KEY-1QQQ"],
             "this is an identity, which is secret",
             "age-keygen -y",
         ),
