@@ -19,17 +19,19 @@ use crate::ui::Ui;
 /// sub-agents. What is pulled is a session like others: show, search, fork and continue it. It can
 /// be stopped at any time. Exits 1 if a session was refused.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "backtrail pull [OPTIONS] <REMOTE> <REF...|--all>")]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
 pub(crate) struct PullArgs {
     /// The remote
     #[arg(value_name = "REMOTE")]
     remote: String,
 
     /// Sessions there: ids or prefixes of 4+ characters; `remote list REMOTE` lists them
-    #[arg(value_name = "REF", required_unless_present = "all")]
+    #[arg(value_name = "REF", group = "which")]
     references: Vec<String>,
 
     /// Get all sessions that are not in the trash there
-    #[arg(long, conflicts_with = "references")]
+    #[arg(long, group = "which")]
     all: bool,
 
     /// Get these sessions even if they were purged here

@@ -27,17 +27,19 @@ use crate::ui::Ui;
 /// sends the rest. A session that was continued both here and there is refused, for sessions are
 /// never merged. Exits 1 if a session was refused.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "backtrail push [OPTIONS] <REMOTE> <REF...|--all>")]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
 pub(crate) struct PushArgs {
     /// The remote
     #[arg(value_name = "REMOTE")]
     remote: String,
 
     /// Sessions: ids, prefixes of 4+ characters, or latest
-    #[arg(value_name = "REF", required_unless_present = "all")]
+    #[arg(value_name = "REF", group = "which")]
     references: Vec<String>,
 
     /// Send all sessions of the store
-    #[arg(long, conflicts_with = "references")]
+    #[arg(long, group = "which")]
     all: bool,
 
     /// Where a session was continued here and there, send what is here as a fork of what both

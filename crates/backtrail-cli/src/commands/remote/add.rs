@@ -26,6 +26,7 @@ use crate::user_file::UserFile;
 /// The password need not be in the URL: $PGPASSWORD, ~/.pgpass and --password-command are used as
 /// well. Keys of a bucket are taken from the environment.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("readers").required(true)))]
 pub(super) struct AddArgs {
     /// What to call it
     #[arg(value_name = "NAME")]
@@ -42,11 +43,11 @@ pub(super) struct AddArgs {
 
     /// Encrypt for these recipients (age1...), of which one is yours
     #[arg(long, value_name = "RECIPIENT", num_args = 1..)]
-    #[arg(conflicts_with = "plaintext", required_unless_present = "plaintext")]
+    #[arg(group = "readers")]
     encrypt: Vec<String>,
 
     /// Let the remote read everything
-    #[arg(long)]
+    #[arg(long, group = "readers")]
     plaintext: bool,
 
     /// Decrypt with the keys in this file
